@@ -1,0 +1,6 @@
+//go:build race
+
+package model
+
+// raceEnabled says that everything is some ten times slower.
+const raceEnabled = true
