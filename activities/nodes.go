@@ -43,13 +43,13 @@ func (a *Activities) ProbeNodes(ctx context.Context) (ProbeNodesResult, error) {
 	slots := make(chan struct{}, probing)
 	var all sync.WaitGroup
 	for i, node := range nodes {
-		slots <- struct{}{}
 		all.Go(func() {
+			slots <- struct{}{}
 			defer func() { <-slots }()
 			result.Nodes[i] = a.probeNode(ctx, node)
 		})
 	}
-	all.Wait()
+	a.beatUntil(ctx, &all, fmt.Sprintf("probing %d nodes", len(nodes)))
 	return result, nil
 }
 

@@ -123,7 +123,7 @@ func (a *Activities) beatUntil(ctx context.Context, all *sync.WaitGroup, phase s
 		all.Wait()
 		close(over)
 	}()
-	ticker := time.NewTicker(time.Duration(a.Timing.Heartbeat) / 3)
+	ticker := time.NewTicker(min(time.Duration(a.Timing.Heartbeat)/3, 3*time.Second))
 	defer ticker.Stop()
 	for {
 		activity.RecordHeartbeat(ctx, phase)

@@ -111,6 +111,10 @@ func TestT3_AFrozenWorkerIsReplacedAndWakesToNothing(t *testing.T) {
 	f.worker("bob")
 	frozen := time.Now()
 	f.must(alice.Process.Signal(syscall.SIGSTOP))
+	f.until("the lease is no longer alice's", func() bool {
+		lease, err := f.store.Lease(t.Context(), before.ID)
+		return err == nil && (lease.Remaining < 0 || lease.Holder.Worker == "bob")
+	})
 	f.until("another has the lease", func() bool {
 		lease, err := f.store.Lease(t.Context(), before.ID)
 		return err == nil && lease.Holder.Worker == "bob"

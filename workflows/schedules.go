@@ -28,6 +28,13 @@ type RecoverResult struct {
 	Jobs      []activities.RecoveredJob `json:"jobs,omitempty"` // the first 100
 }
 
+// A worker that hangs may be given an activity of a schedule, which then blocks
+// all later runs: these bound for how long.
+const (
+	silence        = 10 * time.Second // of an activity that sends heartbeats
+	restartTimeout = 15 * time.Second
+)
+
 // RecoverExpiredLeases takes over leases that have run out, in bounded
 // batches, until a batch is not full or all batches are used. Then it starts
 // RunJob again for waiting jobs that have lost theirs. A Temporal Schedule
@@ -52,7 +59,7 @@ func RecoverExpiredLeases(ctx workflow.Context, input json.RawMessage) (RecoverR
 func (r *RecoverResult) recover(ctx workflow.Context, in RecoverInput) error {
 	for range in.Batches {
 		ctx := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-			StartToCloseTimeout: 2 * time.Minute, HeartbeatTimeout: 20 * time.Second, ScheduleToStartTimeout: time.Minute,
+			StartToCloseTimeout: 2 * time.Minute, HeartbeatTimeout: silence, ScheduleToStartTimeout: time.Minute,
 			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 			Summary:     fmt.Sprintf("recover up to %d expired leases", in.BatchSize),
 		})
@@ -72,7 +79,7 @@ func (r *RecoverResult) recover(ctx workflow.Context, in RecoverInput) error {
 
 func (r *RecoverResult) restart(ctx workflow.Context) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute, ScheduleToStartTimeout: time.Minute,
+		StartToCloseTimeout: restartTimeout, ScheduleToStartTimeout: time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		Summary:     "start RunJob again for waiting jobs that have lost theirs",
 	})
@@ -111,7 +118,7 @@ func (r *RecoverResult) add(batch activities.RecoverBatchResult) {
 // epoch is over. A Temporal Schedule starts it.
 func ProbeRuntimeNodes(ctx workflow.Context) (activities.ProbeNodesResult, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute, ScheduleToStartTimeout: time.Minute, Summary: "probe the runtime nodes",
+		StartToCloseTimeout: time.Minute, HeartbeatTimeout: silence, ScheduleToStartTimeout: time.Minute, Summary: "probe the runtime nodes",
 		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 	var result activities.ProbeNodesResult

@@ -2,8 +2,11 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/leasehold/leasehold/leasestore"
 	"github.com/leasehold/leasehold/tests/proof"
@@ -23,29 +26,36 @@ func (l *lab) settle(ctx context.Context, ids []string) []string {
 	defer cancel()
 	var left []string
 	_ = persist(ctx, func(ctx context.Context) error {
-		left = left[:0]
+		var now []string
 		for _, id := range ids {
 			jobs, err := l.store.Jobs(ctx, leasestore.JobFilter{WorkflowID: id})
 			if err != nil {
 				return err
 			}
 			if len(jobs) != 1 || !jobs[0].Status.Ended() {
-				left = append(left, l.describe(ctx, id, jobs))
+				now = append(now, l.describe(ctx, id, jobs))
 			}
 		}
+		left = now
 		if len(left) > 0 {
 			return fmt.Errorf("%d jobs have not ended", len(left))
 		}
 		return nil
 	})
-	wrong = append(wrong, left...)
+	if len(left) > 0 {
+		return left
+	}
 	for _, id := range ids {
-		_ = persist(ctx, func(ctx context.Context) error { // a canceled or failed one has ended too
-			if err := l.client.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil && ctx.Err() != nil {
-				wrong = append(wrong, "workflow "+id+" has not ended")
+		err := persist(ctx, func(ctx context.Context) error {
+			err := l.client.GetWorkflow(ctx, id, "").Get(ctx, nil)
+			if _, ended := errors.AsType[*temporal.WorkflowExecutionError](err); ended {
+				return nil // as failed or canceled
 			}
-			return nil
+			return err
 		})
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("workflow %s has not ended: %v", id, err))
+		}
 	}
 	return append(wrong, l.leftovers(ctx)...)
 }
