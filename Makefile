@@ -5,7 +5,7 @@ COMPOSE ?= $(if $(shell docker compose version 2>/dev/null),docker compose,.bin/
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint fix bench up down setup
+.PHONY: help demo test check lint fix chaos bench up down setup
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ fix: ## Format, and repair what the linters can repair
 	@tests/setup lint
 	.bin/golangci-lint fmt ./...
 	.bin/golangci-lint run --fix ./...
+
+chaos: ## Break an installation at random: make chaos SEED=1 RUNS=10
+	@tests/setup services race
+	SEED=$(or $(SEED),1) RUNS=$(or $(RUNS),1) go test -tags chaos -count=1 -timeout 24h -v ./tests/chaos
 
 bench: ## Measure
 	@tests/setup services

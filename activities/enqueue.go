@@ -20,7 +20,8 @@ type EnqueueInput struct {
 	RunID      string `json:"run_id"`
 }
 
-// EnqueueJob stores the job that the input describes, or finds the one that
+// EnqueueJob stores the job that the input describes, and offers it if it is
+// due, or finds the one that
 // this workflow, or its idempotency key, made before. A bad input is an
 // InvalidInput error that names the field.
 func (a *Activities) EnqueueJob(ctx context.Context, in EnqueueInput) (JobState, error) {
@@ -68,7 +69,7 @@ func (a *Activities) enqueue(ctx context.Context, in EnqueueInput) (leasestore.J
 	}
 	request := leasestore.EnqueueRequest{
 		JobID: JobIDOf(in.WorkflowID, in.RunID), Definition: name, Generation: generation,
-		IdempotencyKey: input.IdempotencyKey, WorkflowID: in.WorkflowID,
+		IdempotencyKey: input.IdempotencyKey, WorkflowID: in.WorkflowID, Dispatch: true,
 	}
 	if input.ScheduledAt != nil {
 		request.ScheduledAt = *input.ScheduledAt

@@ -10,11 +10,11 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// The floor: a workflow with as many steps as a HEARTBEAT job has, two local
-// activities and three activities, none of which does anything.
+// The floor: a workflow with as many steps as a HEARTBEAT job has, a local
+// activity and three activities, none of which does anything.
 const (
 	plainQueue  = "plain"
-	plainLocals = 2
+	plainLocals = 1
 	plainSteps  = 3
 )
 

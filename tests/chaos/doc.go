@@ -1,10 +1,12 @@
+//go:build chaos
+
 // Package chaos breaks an installation at random and checks that no promise
 // breaks with it: three workers, two Docker daemons, PostgreSQL and Temporal, all
 // of its own, each connection through a proxy, under a mixed load.
 //
 // A run is decided by its seed:
 //
-//	SEED=1 RUNS=300 go test -count=1 -timeout 24h -v ./tests/chaos
+//	make chaos SEED=1 RUNS=300
 //
 // makes the runs with the seeds 1 to 300 and prints a line for each. Without
 // SEED and RUNS it is one short run. LOGS=dir keeps the logs of all processes.
