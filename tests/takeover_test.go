@@ -32,7 +32,7 @@ func TestT3_AKilledWorkerIsReplacedInTime(t *testing.T) {
 		settings map[string]string
 		within   time.Duration
 	}{
-		"with the default settings":       {nil, 18 * time.Second},
+		"with the default settings":       {nil, 15 * time.Second},
 		"with a heartbeat timeout of 5 s": {map[string]string{"EXECUTION_WORKER_HEARTBEAT_TIMEOUT": "5s"}, 10 * time.Second},
 	}
 	for name, tt := range tests {
