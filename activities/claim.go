@@ -50,7 +50,7 @@ func (a *Activities) ClaimJob(ctx context.Context, in ClaimInput) (Claim, error)
 	// made must reach the workflow, or its answer is lost.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bounded)
 	defer cancel()
-	lease, err := sure(ctx, func() (leasestore.Lease, error) { return a.Store.Claim(ctx, request) })
+	lease, err := sure(ctx, func(ctx context.Context) (leasestore.Lease, error) { return a.Store.Claim(ctx, request) })
 	if refused, ok := errors.AsType[*leasestore.NotEligibleError](err); ok {
 		return Claim{Refused: &Refusal{
 			Reason: refused.Reason, Status: refused.Status, Blocker: refused.Blocker, Retry: Duration(refused.Retry),
@@ -68,11 +68,15 @@ func (a *Activities) ClaimJob(ctx context.Context, in ClaimInput) (Claim, error)
 // of the attempt's start. The attempt number does not: a reset repeats it.
 func turn(info activity.Info) int64 { return info.StartedTime.UnixMicro() }
 
+// prompt is how long one call to the store may take before it is asked again, on
+// another connection: one whose server is gone without a word answers never.
+const prompt = 4 * time.Second
+
 // sure repeats a call while its outcome is unknown. Only calls that are safe
 // to repeat, by their request ID or their authority, may be given to it.
-func sure[T any](ctx context.Context, call func() (T, error)) (T, error) {
+func sure[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		answer, err := call()
+		answer, err := promptly(ctx, call)
 		if !isType[*leasestore.UnknownError](err) {
 			return answer, err
 		}
@@ -82,4 +86,11 @@ func sure[T any](ctx context.Context, call func() (T, error)) (T, error) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// promptly bounds one call.
+func promptly[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, prompt)
+	defer cancel()
+	return call(ctx)
 }

@@ -61,7 +61,10 @@ func (a *Activities) start(ctx context.Context, job leasestore.Job, lease leases
 	}
 	// Attaching renews, so it is also the last look at the lease before the start.
 	auth, ttl := lease.Authority, time.Duration(a.Timing.Lease)
-	if _, err := a.Store.Attach(ctx, auth, lease.NodeID, container.ID, ttl); err != nil {
+	_, err = sure(ctx, func(ctx context.Context) (leasestore.Lease, error) {
+		return a.Store.Attach(ctx, auth, lease.NodeID, container.ID, ttl)
+	})
+	if err != nil {
 		return "", err
 	}
 	return container.ID, a.Runtime.Start(ctx, lease.Endpoint, container.ID)
@@ -146,7 +149,10 @@ func (a *Activities) StopContainer(ctx context.Context, in Stop) (Step, error) {
 	step := Step{Queue: a.Queue}
 	err := a.leased(ctx, in.Work, &Progress{Phase: "stop"}, func(held context.Context, lease leasestore.Lease, job leasestore.Job) error {
 		step.Node, step.Container = lease.NodeID, lease.ContainerID
-		if _, err := a.Store.Intend(held, lease.Authority, in.Intent, time.Duration(a.Timing.Lease)); err != nil {
+		_, err := sure(held, func(ctx context.Context) (leasestore.Lease, error) {
+			return a.Store.Intend(ctx, lease.Authority, in.Intent, time.Duration(a.Timing.Lease))
+		})
+		if err != nil {
 			return err
 		}
 		spec, err := containerSpec(job)

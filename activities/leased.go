@@ -63,7 +63,9 @@ func (a *Activities) prove(ctx context.Context, auth leasestore.Authority) (leas
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.Timing.Heartbeat)*3/4)
 	defer cancel()
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		lease, job, err := a.Store.ProveJob(ctx, auth, time.Duration(a.Timing.Lease))
+		attempt, done := context.WithTimeout(ctx, min(prompt, time.Duration(a.Timing.Heartbeat)/4))
+		lease, job, err := a.Store.ProveJob(attempt, auth, time.Duration(a.Timing.Lease))
+		done()
 		if err == nil || isType[*leasestore.LostError](err) || isType[*leasestore.NotFoundError](err) ||
 			isType[*leasestore.InvalidError](err) {
 			return lease, job, err

@@ -77,7 +77,7 @@ func (a *Activities) RecoverBatch(ctx context.Context, in RecoverInput) (Recover
 		Limit: in.BatchSize, Holder: a.Holder, Turn: turn(info), TTL: time.Duration(a.Timing.Lease),
 		RequestID: uuid.NewSHA1(uuid.NameSpaceOID, []byte(info.WorkflowExecution.RunID+"/"+info.ActivityID)),
 	}
-	recovered, err := sure(ctx, func() ([]leasestore.Recovered, error) { return a.Store.Recover(ctx, request) })
+	recovered, err := sure(ctx, func(ctx context.Context) ([]leasestore.Recovered, error) { return a.Store.Recover(ctx, request) })
 	if err != nil {
 		return RecoverBatchResult{}, applicationError(err)
 	}

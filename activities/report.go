@@ -23,7 +23,7 @@ type Report struct {
 // it needs no proof before: recording is the proof.
 func (a *Activities) ReportOutcome(ctx context.Context, in Report) (JobState, error) {
 	auth := in.Authority.By(a.Holder, turn(activity.GetInfo(ctx)))
-	before, err := a.Store.Job(ctx, auth.JobID)
+	before, err := promptly(ctx, func(ctx context.Context) (leasestore.Job, error) { return a.Store.Job(ctx, auth.JobID) })
 	if err != nil {
 		return JobState{}, applicationError(err)
 	}
@@ -52,7 +52,7 @@ func (a *Activities) endpointOf(ctx context.Context, auth leasestore.Authority, 
 	if job.Kind == leasestore.Heartbeat {
 		return "", nil
 	}
-	lease, err := a.Store.Lease(ctx, auth.JobID)
+	lease, err := promptly(ctx, func(ctx context.Context) (leasestore.Lease, error) { return a.Store.Lease(ctx, auth.JobID) })
 	switch {
 	case isType[*leasestore.NotFoundError](err):
 		return "", nil
@@ -69,7 +69,7 @@ func (a *Activities) record(ctx context.Context, auth leasestore.Authority, job 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bounded)
 	defer cancel()
 	verdict, outcome := Decide(job, seen)
-	return sure(ctx, func() (leasestore.Job, error) {
+	return sure(ctx, func(ctx context.Context) (leasestore.Job, error) {
 		switch verdict {
 		case VerdictComplete:
 			return a.Store.Complete(ctx, auth, outcome)

@@ -16,7 +16,9 @@ func (a *Activities) settle(ctx context.Context, taken leasestore.Recovered) Rec
 		a.tell(ctx, taken.Job, Settled{})
 		return answer
 	}
-	lease, err := a.Store.Prove(ctx, taken.Authority, time.Duration(a.Timing.Lease))
+	lease, err := sure(ctx, func(ctx context.Context) (leasestore.Lease, error) {
+		return a.Store.Prove(ctx, taken.Authority, time.Duration(a.Timing.Lease))
+	})
 	if err != nil {
 		answer.Message = err.Error()
 		return answer

@@ -105,7 +105,7 @@ func (l *lab) stopAll(ctx context.Context) []string {
 		if err := w.stop(ctx); err != nil {
 			wrong = append(wrong, err.Error())
 		}
-		if took := time.Since(began); took > 40*time.Second {
+		if took := time.Since(began); took > stopsIn {
 			wrong = append(wrong, fmt.Sprintf("%s took %s to stop", w.name, took))
 		}
 	}

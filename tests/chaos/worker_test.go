@@ -28,6 +28,9 @@ type worker struct {
 	process *dev.Process // nil before its first start
 }
 
+// stopsIn is how long a worker may take to stop.
+const stopsIn = 38 * time.Second
+
 // timing makes a lease short, so that it runs out within a run.
 var timing = []string{
 	"EXECUTION_WORKER_LEASE_DURATION=7s", "EXECUTION_WORKER_LEASE_RENEW_INTERVAL=1s",
@@ -100,9 +103,16 @@ func (w *worker) kill() error {
 	return w.process.Kill()
 }
 
-// stop stops it gracefully.
+// stop stops it gracefully. One that does not end in time writes into its log
+// where it hangs.
 func (w *worker) stop(ctx context.Context) error {
 	w.signal(syscall.SIGCONT)
+	hangs := time.AfterFunc(stopsIn, func() {
+		if w.process != nil {
+			_ = w.process.Signal(syscall.SIGQUIT)
+		}
+	})
+	defer hangs.Stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.process == nil {
